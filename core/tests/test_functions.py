@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import functools
 import types
@@ -14,6 +15,7 @@ from hypothesis import given, strategies as st
 from tests.support.strategies import type_cases
 
 from portico._functions.functions import Function, FunctionPlugin, function
+from portico._functions.middleware import run_together
 from portico._kernel import Kernel
 from portico._schema.validate import PlainSchemaValidator
 from portico.errors import ArgumentsInvalid, SchemaUnsupported
@@ -422,3 +424,23 @@ def test_a_hint_whose_name_is_known_nowhere_is_named():
 
     with pytest.raises(SchemaUnsupported, match=r"look.*'Nowhere'"):
         Function.of(look)
+
+
+async def test_of_works_that_run_together_the_first_error_ends_the_others_and_keeps_its_cause() -> None:
+    ended: list[str] = []
+
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise LookupError("this one") from ValueError("why")
+
+    async def wait() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("the other")
+
+    for works in ((fail(), wait()), (wait(), fail())):
+        with pytest.raises(LookupError) as caught:
+            await run_together(works)
+        assert isinstance(caught.value.__cause__, ValueError)
+    assert ended == ["the other"] * 2

@@ -18,7 +18,7 @@ LIMITS = {
     "source lines": 85_500,
     "core lines": 26_600,
     "testkit lines, with its tests": 12_240,
-    "public names of core": 231,
+    "public names of core": 232,
     "distributions": 33,
     "circles of modules": 0,
     "lines of CONTRIBUTING": 120,

@@ -102,6 +102,12 @@ def test_a_bomb_of_aliases_is_counted_not_built():
         read_yaml("\n".join(merges))
 
 
+@given(st.text(st.sampled_from("a\\\ud83d\ude00"), max_size=6))
+def test_half_of_a_surrogate_pair_in_json_becomes_a_replacement(text):
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    assert parse(json.dumps({"it": [text], text: 1}).encode()) == ({"it": [whole], whole: 1}, [])
+
+
 def test_of_a_key_that_stands_twice_the_last_value_counts():
     assert read_yaml("a: 1\nb: 2\na: 3\n") == {"a": 3, "b": 2}
     assert parse(b'{"a": 1, "a": 2}') == ({"a": 2}, [])

@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("resource")
 
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a process reads its peak from /proc")
 WORKER = Path(__file__).parent / "update_worker.py"
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
 

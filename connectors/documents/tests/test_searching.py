@@ -158,26 +158,6 @@ def test_what_searches_keep_of_the_words_does_not_grow_with_updates(tmp_path: Pa
     writer.close()
 
 
-async def test_the_error_of_one_half_keeps_its_cause_and_ends_the_other_half() -> None:
-    ended: list[str] = []
-
-    async def fail() -> None:
-        await asyncio.sleep(0)
-        raise LookupError("this half") from ValueError("why")
-
-    async def work() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.append("other half")
-
-    for halves in ((fail(), work()), (work(), fail())):
-        with pytest.raises(LookupError) as caught:
-            await catalogue.together(*halves)
-        assert isinstance(caught.value.__cause__, ValueError)
-    assert ended == ["other half"] * 2
-
-
 @pytest.mark.skipif(sys.implementation.name != "cpython", reason="others drop objects later")
 async def test_a_search_that_is_dropped_leaves_no_log_beside_its_index(make_search, filled) -> None:
     search = make_search()

@@ -8,6 +8,7 @@ from portico._lazy import lazy_names
 
 if TYPE_CHECKING:
     from portico._bulk_embedding import EmbeddingBatch as EmbeddingBatch, StoreFilling as StoreFilling
+    from portico._functions.middleware import run_together as run_together
     from portico._plugins.databases import Sqlite as Sqlite
     from portico._plugins.http import HttpRequest as HttpRequest, HttpResponse as HttpResponse
     from portico._plugins.registration import (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from portico.errors import StoreError
+from portico.plugins import run_together
 from portico_cli.arguments import read_text, write_text
 from portico_cli.failures import write_error
 from portico_cli.show.layout import count_words
@@ -78,15 +78,7 @@ class Evaluation:
                     self._keep(result)
                     progress.say(f"Running {case.id}", len(self.results), total)
 
-            try:
-                async with asyncio.TaskGroup() as group:
-                    for _ in range(min(self.jobs, len(waiting))):
-                        group.create_task(work())
-            except BaseExceptionGroup as failures:
-                failed = failures.exceptions[0]
-            else:
-                return
-            raise failed  # outside of the handler, so that it keeps its cause and context
+            await run_together(work() for _ in range(min(self.jobs, len(waiting))))
 
     def _runs(self) -> Iterator[tuple[Case, int, str]]:
         for repeat in range(self.repeats):

@@ -22,6 +22,7 @@ from portico_openapi._servers import origin_of
 
 _MOST_HOPS = 50
 _MOST_DOCUMENTS = 5_000
+_HALF = re.compile(r"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL)
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 _URL_IN_PATH = re.compile(r"(?:^|[\\/])([A-Za-z][A-Za-z0-9+.-]+):[\\/]+(.+)", re.DOTALL)
 
@@ -381,7 +382,8 @@ def parse(content: bytes) -> tuple[Any, list[str]]:
     """Read JSON or YAML; return the value and its references to other documents, as they are written.
 
     A text that begins with a brace is JSON. Raises `Unusable` for what is neither, or nests deeper than 200 levels. Of
-    a key that stands twice the last value counts.
+    a key that stands twice the last value counts. In JSON, half of a surrogate pair becomes U+FFFD, since no request
+    can hold it; YAML refuses it.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -391,10 +393,14 @@ def parse(content: bytes) -> tuple[Any, list[str]]:
     if beginning in ("", "<"):
         raise Unusable("it is HTML or XML, not JSON or YAML" if beginning else "it is empty")
     try:
-        value = read_json(text) if beginning == "{" else read_yaml(text)
+        value = read_json(_HALF.sub(_whole, text)) if beginning == "{" else read_yaml(text)
     except (ValueError, Unusable) as error:
         raise Unusable(f"it is not {'JSON' if beginning == '{' else 'YAML'}: {error}") from error
     return _examine(value)
+
+
+def _whole(escape: re.Match[str]) -> str:
+    return r"\ufffd" if escape[1] else escape[0]
 
 
 def read_json(text: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from portico import Usage
 from portico.errors import ContextOverflow
+from portico.plugins import run_together
 from portico.search import Vectors
 from portico_wire.connection import Connection
 from portico_wire.errors import Peer, invalid
@@ -181,15 +181,8 @@ class WireEmbeddings(ABC):
             for batch in waiting:
                 parts[batch.start] = await self._ask(pieces[batch.start : batch.stop], purpose)
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(settings.concurrency, len(batches))):
-                    group.create_task(work())
-        except BaseExceptionGroup as failures:
-            failed = failures.exceptions[0]  # it cancelled the others
-        else:
-            return np.concatenate([parts[batch.start] for batch in batches])
-        raise failed  # outside of the handler, so that it keeps its cause and context
+        await run_together(work() for _ in range(min(settings.concurrency, len(batches))))
+        return np.concatenate([parts[batch.start] for batch in batches])
 
     async def _ask(self, pieces: Sequence[str], purpose: Purpose) -> Rows:
         """Embed pieces; where the model finds them too long, by halves, and one piece as the mean of its halves."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import weakref
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -46,7 +46,6 @@ CREATE TABLE namespaces (name TEXT PRIMARY KEY) WITHOUT ROWID;
 
 P = ParamSpec("P")
 T = TypeVar("T")
-U = TypeVar("U")
 
 
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -65,18 +64,6 @@ async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
         if not task.cancelled():
             task.exception()  # so that it counts as seen
         raise
-
-
-async def together(first: Coroutine[Any, Any, T], second: Coroutine[Any, Any, U]) -> tuple[T, U]:
-    """Await both at once; when one fails, or all is cancelled, cancel the other one and wait for it."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = group.create_task(first), group.create_task(second)
-    except BaseExceptionGroup as errors:
-        error = errors.exceptions[0]
-    else:
-        return tasks[0].result(), tasks[1].result()
-    raise error  # outside of the group's `except`: with the cause that it has
 
 
 class CatalogueDamaged(StoreDamaged):

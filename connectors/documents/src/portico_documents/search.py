@@ -10,13 +10,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote_from_bytes
 
 import numpy as np
 
 from portico.errors import ConfigurationError, UnsupportedOption
-from portico.plugins import Services
+from portico.plugins import Services, run_together
 from portico.ports import EmbeddingGenerator, HybridSearch, JobQueue, Runner, VectorStore
 from portico.search import (
     Filter,
@@ -28,7 +28,7 @@ from portico.search import (
     VectorMatch,
     Vectors,
 )
-from portico_documents.catalogue import CatalogueDamaged, in_thread, together
+from portico_documents.catalogue import CatalogueDamaged, in_thread
 from portico_documents.conditions import FILTERS, to_sql
 from portico_documents.config import DocumentsSettings, Place
 from portico_documents.index import FolderIndex
@@ -423,7 +423,8 @@ class DocumentsSearch(SearchConnector[DocumentHit]):
             return vector, nearest
 
         with ExitStack() as opened:
-            (connection, allowed, words), (vector, nearest) = await together(in_thread(read, opened), find())
+            halves: list[Any] = await run_together([in_thread(read, opened), find()])
+            (connection, allowed, words), (vector, nearest) = halves
             asked = Question(query, vector, accepted, allowed, words, nearest)
             ranked = await (rank_in_store if mirror.words else rank_here)(connection, mirror, asked, count, weights)
             return await in_thread(load_hits, connection, self._place, ranked)

@@ -89,7 +89,10 @@ def run_to_end(awaitable: Awaitable[T]) -> T:
 
 
 async def run_together(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run coroutines at the same time and return their results in order; the first error stops the others."""
+    """Run coroutines at the same time and return their results in order.
+
+    The first error stops the others, and is raised itself: not in a group, and with its cause.
+    """
     failed: BaseException | None = None
     try:
         async with asyncio.TaskGroup() as group:

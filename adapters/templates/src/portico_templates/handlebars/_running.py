@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from portico import Prompt
 from portico.errors import LimitExceeded
+from portico.plugins import run_together
 from portico_templates.handlebars.values import MISSING, declared_fields
 
 if TYPE_CHECKING:
@@ -372,15 +373,7 @@ async def perform(awaitables: list[Any]) -> list[Any]:
     """Await several at the same time; the first that fails stops the others, and its error comes through."""
     if len(awaitables) == 1:
         return [await awaitables[0]]
-    failed: BaseException | None = None
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_awaiting(awaitable)) for awaitable in awaitables]
-    except BaseExceptionGroup as failures:
-        failed = failures.exceptions[0]
-    if failed is not None:
-        raise failed  # Outside of the handler, so that it keeps the cause and context that it has.
-    return [task.result() for task in tasks]
+    return await run_together(map(_awaiting, awaitables))
 
 
 async def _awaiting(awaitable: Awaitable[Any]) -> Any:
