@@ -40,6 +40,7 @@ CREATE INDEX passages_by_file ON passages (file);
 CREATE VIRTUAL TABLE words USING fts5 (
     text, trail, parts, content='passages', content_rowid='number', tokenize='porter unicode61'
 );
+INSERT INTO words (words, rank) VALUES ('hashsize', 2097152);
 CREATE TABLE namespaces (name TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 
@@ -143,7 +144,7 @@ def connect(file: Path, *, create: bool = False) -> sqlite3.Connection:
                 # Ids are hashes: the passages of a batch lie anywhere in the index of ids. With SQLite's own 2 MB and
                 # 4 MB such a page is read and written many times over.
                 connection.execute("PRAGMA cache_size = -4000")
-                connection.execute("PRAGMA wal_autocheckpoint = 8000")
+                connection.execute("PRAGMA wal_autocheckpoint = 16000")
             if version == 0 and create:
                 connection.execute("PRAGMA journal_mode = WAL")
                 with Sqlite.transaction(connection):
@@ -292,7 +293,8 @@ def write(
         sequence = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'passages'"
         (before,) = connection.execute(sequence).fetchone()
         _insert(connection, "INSERT OR REPLACE INTO files", files)
-        _insert(connection, "INSERT INTO passages", passages)
+        # The transaction goes back as a whole; without OR FAIL, SQLite copies each page to undo the statement alone.
+        _insert(connection, "INSERT OR FAIL INTO passages", passages)
         if words:
             found_by = "SELECT number, text, trail, parts FROM passages WHERE number > ?"
             connection.execute(f"INSERT INTO words (rowid, text, trail, parts) {found_by}", (before,))
