@@ -11,9 +11,9 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -21,7 +21,7 @@ from tests.support.damage import damaged_bytes, damaged_json
 from tests.support.loopback import KEY, Loopback
 
 import portico_host
-from portico import ChatRequest, Message, Thread, Tool, plan_from_json
+from portico import ChatReply, ChatRequest, Message, Thread, Tool, ToolResult, plan_from_json
 from portico.errors import ConfigurationError, PlanFormatError, ServiceError, StoreError, ThreadFormatError
 from portico.plans import XmlPlan, plan_to_text
 from portico.plugins import RunState, Secret
@@ -193,7 +193,7 @@ REQUEST = ChatRequest([Message.of("user", "Hello.")], tools=[Tool("weather", "Te
 
 @contextmanager
 def chat_over(name: str) -> Iterator[Callable[[bytes, bool], None]]:
-    """Give what lets a service get a reply, whole or as a stream; what it raises is raised."""
+    """Give what lets a service get a reply, whole or as a stream, and send it back; what it raises is raised."""
     kind, made_of, base, _ = CHATS[name]
     runner, server = asyncio.Runner(), Loopback()
     runner.run(server.start())
@@ -201,14 +201,20 @@ def chat_over(name: str) -> Iterator[Callable[[bytes, bool], None]]:
     address = f"http://127.0.0.1:{server.port}{base}"
     chat = kind(made_of(model="m-1", base_url=address, api_key=Secret(KEY), max_retries=0, timeout=20, **further))
 
+    async def say(request: ChatRequest, stream: bool) -> ChatReply:
+        if not stream:
+            return cast("ChatReply", await chat.complete(request))
+        async with aclosing(chat.stream(request)) as pieces:
+            [reply] = [piece.reply async for piece in pieces if piece.reply]
+        return cast("ChatReply", reply)
+
     async def ask(reply: bytes, stream: bool) -> None:
         server.will(server.streamed(reply) if stream else server.whole(reply))
-        if not stream:
-            await chat.complete(REQUEST)
-            return
-        async with aclosing(chat.stream(REQUEST)) as pieces:
-            async for _ in pieces:
-                pass
+        said = await say(REQUEST, stream)
+        # What came goes back with the next question.
+        results = [Message.of("tool", ToolResult(call.id, call.name, "Rain.")) for call in said.tool_calls]
+        further = (said.message, *results, Message.of("user", "Why?"))
+        await say(replace(REQUEST, messages=(*REQUEST.messages, *further)), stream)
 
     async def close() -> None:
         await chat.aclose()

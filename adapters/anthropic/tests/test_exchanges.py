@@ -187,6 +187,15 @@ async def test_what_has_come_before_a_pause_is_sent_back_as_it_came(loopback, ma
     assert second == {**first, "messages": [*first["messages"], {"role": "assistant", "content": said}]}
 
 
+@pytest.mark.parametrize("block", [{"kind": "text"}, {"type": 5}, {"type": ["text"]}, {"type": "citations"}], ids=repr)
+async def test_what_is_no_block_does_not_go_back_after_a_pause(block, loopback, make_chat):
+    paused = json.loads((EXCHANGES / "replies" / "paused.json").read_bytes())
+    damaged = paused | {"content": [*paused["content"], block]}
+    loopback.will(loopback.whole(json.dumps(damaged).encode()), exchange(loopback, "paused-rest.json"))
+    await make_chat(web_search=True).complete(REQUEST)
+    assert loopback.visits[1].json["messages"][-1]["content"] == paused["content"]
+
+
 @WAYS
 async def test_a_service_that_only_pauses_is_not_asked_for_ever(way, loopback, make_chat):
     loopback.will(exchange(loopback, f"paused.{way}"))

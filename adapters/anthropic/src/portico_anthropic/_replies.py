@@ -195,7 +195,7 @@ class MessageReader(ReplyReader):
                 if data.get("citations"):
                     yield Reasoning({"type": CITED, "citations": data["citations"]}, None, self._maker)
             else:
-                yield Reasoning(data, data.get("thinking") or None, self._maker)
+                yield Reasoning(data, data["thinking"] or None if block.kind == "thinking" else None, self._maker)
 
     def _whole(self, block: _Block) -> dict[str, Any]:
         try:
@@ -266,7 +266,7 @@ class MessageReader(ReplyReader):
             if block.call >= 0:
                 return [ChatDelta(tool_call=ToolCallDelta(block.call, arguments=delta.partial_json))]
         elif delta.signature:
-            block.data["signature"] = (block.data.get("signature") or "") + delta.signature
+            block.data["signature"] = f"{block.data.get('signature') or ''}{delta.signature}"
         elif delta.citation:
             block.data["citations"] = [*block.data.get("citations", ()), delta.citation]
         return []

@@ -304,10 +304,11 @@ class _Conversation:
             elif isinstance(part, Reasoning):
                 if not isinstance(part.data, Mapping) or not self._is_ours(part):
                     continue
-                if part.data.get("type") == CITED:
-                    said["citations"] = part.data["citations"]
-                else:
-                    yield dict(part.data)
+                match part.data:  # what is no block of the service is left out: it would refuse the conversation
+                    case {"type": kind, "citations": cited} if kind == CITED:
+                        said["citations"] = cited
+                    case {"type": str(kind)} if kind != CITED:
+                        yield dict(part.data)
             else:
                 raise no_place_for(part, "assistant")
 
